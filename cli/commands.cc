@@ -138,6 +138,8 @@ int runProgram(int argc, char** argv) {
     const bool known = !args.empty() && args[0][0] != '-';
     std::string what = e.what();
     if (what.starts_with("--")) what.erase(0, 1);
+    if (constexpr std::string_view kStart = "Could not convert: -"; what.starts_with(kStart))
+      what = what.substr(kStart.size()) + " is not a number, or too large";
     return refused(fmt::format("{};{} `crema {}--help` lists what there is", what, flagMeant(program, args),
                                known ? args[0] + " " : ""));
   } catch (const Error& e) {

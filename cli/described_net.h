@@ -26,6 +26,7 @@ class DescribedNet {
  public:
   explicit DescribedNet(const NetFlags& f);
   const net::Net& net() const { return *net_; }
+  net::Net& net() { return *net_; }
   // The names of a layer's bottoms or tops, in order; a split's copy has the name of the blob that it copies. Split
   // layers themselves are not shown: isCopy().
   std::vector<std::string> bottoms(int layer) const;

@@ -66,8 +66,9 @@ std::vector<Output> outputsOf(const net::Net& net) {
   std::vector<Output> all;
   for (const std::string& name : net.outputs()) {
     const Blob& blob = net.blob(name);
-    Output out{name, blob.shape().dims(), 0};
+    Output out{name, blob.shape().dims(), 0, {}};
     withType(net.dtype(), [&]<class T>() {
+      out.first.assign(blob.data<T>(), blob.data<T>() + std::min<int64_t>(16, blob.count()));
       for (int64_t k = 0; k < blob.count(); ++k) out.rootMeanSquare += std::pow(double{blob.data<T>()[k]}, 2);
     });
     out.rootMeanSquare = std::sqrt(out.rootMeanSquare / static_cast<double>(std::max<int64_t>(1, blob.count())));

@@ -33,6 +33,7 @@ struct Output {
   std::string name;
   std::vector<int> shape;
   double rootMeanSquare;
+  std::vector<double> first;  // up to 16 numbers
 };
 std::vector<Output> outputsOf(const net::Net& net);
 

@@ -1,13 +1,16 @@
 // crema summary: a net as a table. Multiply-adds are those with weights (convolutions, inner products, recurrent
-// layers) of one forward pass of a whole batch. Memory: float32 values of blobs; training adds their gradients, and the
-// gradient and history of the parameters.
+// layers) of one forward pass of a whole batch. Memory: float32 values of blobs. Training by one rank: values and gradients as its plan
+// places them, and weights with gradient and history; not what convolutions pack, nor what is read ahead.
+#include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/described_net.h"
 #include "cli/json.h"
 #include "cli/table.h"
+#include "net/training_plan.h"
 
 namespace crema::cli {
 namespace {
@@ -25,10 +28,26 @@ struct LayerSummary {
 struct Summary {
   std::vector<LayerSummary> layers;
   int64_t blobs = 0, adds = 0, parameters = 0;
+  int64_t training = 0;  // 0: no loss needs a gradient
 };
 
-Summary summarise(const DescribedNet& described) {
-  const net::Net& net = described.net();
+// Numbers that a step of SGD with momentum has in memory. The net is none to score with afterwards.
+int64_t trainingNumbers(net::Net& net, const Summary& s) {
+  const auto owners = net::memoryOwners(net);
+  const net::TrainingPlan plan(net, {.mayDefer = true});
+  if (!plan.shared()) return 3 * s.parameters + 2 * s.blobs;
+  int64_t numbers = 3 * s.parameters + plan.shared();
+  for (const auto& left : plan.deferrable()) numbers -= left.to - left.from;
+  std::set<const Blob*> counted;
+  for (const net::Need& need : plan.sharing())
+    if (!need.ofGradient) counted.insert(need.blob);
+  for (const auto& [_, owner] : owners)
+    if (counted.insert(owner).second) numbers += owner->count();
+  return numbers;
+}
+
+Summary summarise(DescribedNet& described) {
+  net::Net& net = described.net();
   Summary s;
   for (const auto& p : net.learnables()) s.parameters += p.blob->count();
   for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) {
@@ -45,6 +64,9 @@ Summary summarise(const DescribedNet& described) {
     }
     s.layers.push_back(std::move(row));
   }
+  bool learns = false;
+  for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) learns |= net.needsBackward(i);
+  if (learns) s.training = trainingNumbers(net, s);
   return s;
 }
 
@@ -59,8 +81,8 @@ void printText(const net::Net& net, const Summary& s) {
   printTable(rows, 4);
   std::printf("\nnet '%s', phase %s: %s parameters, %s multiply-adds forward\n", net.name().c_str(),
               caffe::Phase_Name(net.phase()).c_str(), grouped(s.parameters).c_str(), grouped(s.adds).c_str());
-  std::printf("memory: parameters %s, blobs %s; training by SGD with momentum %s\n", mebibytes(s.parameters).c_str(),
-              mebibytes(s.blobs).c_str(), mebibytes(3 * s.parameters + 2 * s.blobs).c_str());
+  std::printf("memory: parameters %s, blobs %s%s\n", mebibytes(s.parameters).c_str(), mebibytes(s.blobs).c_str(),
+              s.training ? ("; training by SGD with momentum " + mebibytes(s.training)).c_str() : "");
 }
 
 void printJson(const net::Net& net, const Summary& s) {
@@ -68,7 +90,7 @@ void printJson(const net::Net& net, const Summary& s) {
   json.text("net", net.name()), json.text("phase", caffe::Phase_Name(net.phase()));
   json.integer("parameters", s.parameters), json.integer("multiply_adds", s.adds);
   json.integer("parameter_bytes", 4 * s.parameters), json.integer("blob_bytes", 4 * s.blobs);
-  json.integer("training_bytes", 4 * (3 * s.parameters + 2 * s.blobs));
+  if (s.training) json.integer("training_bytes", 4 * s.training);
   json.array("layers");
   for (const LayerSummary& l : s.layers) {
     json.object();
@@ -87,8 +109,9 @@ void printJson(const net::Net& net, const Summary& s) {
 }
 
 int summary(const NetFlags& f, bool json) {
-  const DescribedNet described(f);
-  (json ? printJson : printText)(described.net(), summarise(described));
+  DescribedNet described(f);
+  const Summary summary = summarise(described);
+  (json ? printJson : printText)(described.net(), summary);
   return 0;
 }
 
@@ -103,9 +126,11 @@ void addSummary(CLI::App& program, Run& chosen) {
         app.get_option("--model")->required(false);
         app.add_option("filename", f->model, "as -model, and as Caffe's summarize.py has it");
         auto json = std::make_shared<bool>(false);
-        app.add_flag("--json", *json,
-                     "{net, phase, parameters, multiply_adds, parameter_bytes, blob_bytes, training_bytes, layers: "
-                     "[{name, type, bottoms, tops: [{name, shape}], parameters, multiply_adds}]}");
+        app.add_flag(
+            "--json", *json,
+            "{net, phase, parameters, multiply_adds, parameter_bytes, blob_bytes, training_bytes (where a loss "
+            "needs gradients), layers: "
+            "[{name, type, bottoms, tops: [{name, shape}], parameters, multiply_adds}]}");
         return [f, json] {
           if (f->model.empty()) invalid("which net? Give -model, or the net prototxt");
           return summary(*f, *json);

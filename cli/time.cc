@@ -180,6 +180,8 @@ void printJson(const net::Net& net, const Times& times, int iterations, int thre
     json.object(), json.text("name", out.name), json.number("root_mean_square", out.rootMeanSquare);
     json.array("shape");
     for (const int dim : out.shape) json.integer("", dim);
+    json.end(), json.array("first");
+    for (const double value : out.first) json.number("", value);
     json.end(), json.end();
   }
   json.print();
@@ -269,14 +271,15 @@ void addTime(CLI::App& program, Run& chosen) {
                      "time forward passes alone, as scoring computes them: prepared weights are kept, and a layer that "
                      "is a step "
                      "of a convolution takes its time there");
-        app.add_flag("--json", f->json,
-                     "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
-                     "forward_backward_ms, total_ms, feed_share and compute_share (of 1), memory_bytes (the process's "
-                     "at its peak), peak_flops, peak_bytes "
-                     "(a second), layers: [{name, type, and of "
-                     "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by, "
-                     "backward_computed_by}], outputs of the last pass: [{name, root_mean_square, shape}]}; "
-                     "means of the iterations, but for total_ms");
+        app.add_flag(
+            "--json", f->json,
+            "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
+            "forward_backward_ms, total_ms, feed_share and compute_share (of 1), memory_bytes (the process's "
+            "at its peak), peak_flops, peak_bytes "
+            "(a second), layers: [{name, type, and of "
+            "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by, "
+            "backward_computed_by}], outputs of the last pass: [{name, root_mean_square, shape, first (16 numbers)}]}; "
+            "means of the iterations, but for total_ms");
         return [f] {
           if (f->net.phase.empty()) f->net.phase = "TRAIN";  // Caffe's own default
           return time(*f);

@@ -1,6 +1,7 @@
 """Who takes part: for each a command of one run, and how its figures are read."""
 
 import dataclasses
+import functools
 import json
 import math
 import os
@@ -14,6 +15,7 @@ import time
 import measure
 import nets
 import numpy as np
+import openblas
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = nets.ROOT / "build/bench"
@@ -26,6 +28,7 @@ KEPT = {  # glibc keeps what is freed, as PyTorch makes its tensors anew in each
 }
 RATE = re.compile(r"Iteration \d+ \(([\d.e+-]+) iter/s")
 FIRST_LOSS = re.compile(r"Test net output #\d+: (\S+) = ([\d.e+-]+)(?: \(\* ([\d.e+-]+) = )?")
+LOSS = re.compile(r"Iteration \d+ \(.*\), loss = ([\d.e+-]+)")
 PASS = re.compile(r"Iteration: \d+ forward time: ([\d.e+-]+) ms")
 
 
@@ -34,7 +37,7 @@ class Case:
     """One line of the table."""
 
     net: str
-    part: str  # train or score
+    part: str  # train or score, or learn: the losses of a few steps
     batch: int
     threads: int
     folder: pathlib.Path
@@ -53,6 +56,7 @@ class Figures:
     peak_mib: float
     loss: float | None = None  # of the first batch in phase TEST
     apart: float | None = None  # largest distance of a probability from ours
+    losses: list | None = None  # of the first steps, in phase TRAIN
 
 
 class Failed(Exception):
@@ -108,17 +112,30 @@ def caffe_steps(program, case, arguments, environment):
     return Figures(1e3 / statistics.median(rates[-5:]), peak, loss=first_loss(log))
 
 
+def caffe_losses(program, case, arguments, environment):
+    solver = nets.write_solver(case.folder, 1, nets.LEARNT_STEPS, "learn", nets.LEARNING_RATE)
+    command = [program, "train", "-solver", solver, "-weights", case.folder / "weights.caffemodel", *arguments]
+    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment}, folder=case.folder)
+    return Figures(0, peak, losses=[float(loss) for loss in LOSS.findall(log)][: nets.LEARNT_STEPS])
+
+
+CAFFE_PARTS = {"train": caffe_steps, "learn": caffe_losses}
+
+
 def crema(case):
-    if case.part == "train":
-        return caffe_steps(nets.CREMA, case, ["-threads", case.threads], {})
+    if case.part in CAFFE_PARTS:
+        return CAFFE_PARTS[case.part](nets.CREMA, case, ["-threads", case.threads], {})
     model, weights = case.folder / f"deploy_{case.batch}.prototxt", case.folder / "weights.caffemodel"
     command = [nets.CREMA, "time", "-model", model, "-weights", weights, "-phase", "TEST", "-forward_only", "-json"]
     said, log, _ = run([*command, "-threads", case.threads, "-iterations", 2 + case.steps(5.5)])
     said, passes = json.loads(said), [float(ms) for ms in PASS.findall(log)]
     ours = np.load(case.folder / "probabilities.npy")[: case.batch].astype("f8")
-    of_these = {out["name"]: out["root_mean_square"] for out in said["outputs"]}["prob"]
-    # Not each probability, as of peers, but the root of the mean of their squares, to which the differences add up.
-    apart = abs(of_these - math.sqrt((ours**2).mean()))
+    said_of = {out["name"]: out for out in said["outputs"]}["prob"]
+    # Not each probability, as of peers, but the first ones, and the root of the mean of all squares.
+    first = np.array(said_of["first"])
+    apart = max(
+        abs(said_of["root_mean_square"] - math.sqrt((ours**2).mean())), np.abs(first - ours.flat[: first.size]).max()
+    )
     # In the end `time` measures the machine, with 192 MiB: memory_bytes is of before that.
     return Figures(measure.of_rounds(passes), said["memory_bytes"] / (1 << 20), apart=apart)
 
@@ -130,17 +147,24 @@ def build_caffe():
         )
 
 
+@functools.cache
+def caffes_blas():
+    """Which of OpenBLAS's kernels Caffe gets: the fastest on this processor."""
+    linked = subprocess.run(["ldd", CAFFE / "tools/caffe"], capture_output=True, text=True).stdout
+    return openblas.fastest(re.search(r"libopenblas\S* => (\S+)", linked)[1])
+
+
 def bvlc(case):
-    threads = {"OPENBLAS_NUM_THREADS": str(case.threads)}
-    if case.part == "train":
-        return caffe_steps(CAFFE / "tools/caffe", case, [], threads)
+    threads = openblas.settings(caffes_blas()["core"], case.threads)
+    if case.part in CAFFE_PARTS:
+        return CAFFE_PARTS[case.part](CAFFE / "tools/caffe", case, [], threads)
     return answered([CAFFE / "caffe_score", case.folder, case.batch], threads)
 
 
 def answered(command, environment):
     out, _, _ = run(command, environment)
     said = json.loads(out.splitlines()[-1])
-    return Figures(said["ms"], said["peak_mib"], said.get("loss"), said.get("apart"))
+    return Figures(said["ms"], said["peak_mib"], said.get("loss"), said.get("apart"), said.get("losses"))
 
 
 def python(script, *arguments, environment=None):

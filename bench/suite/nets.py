@@ -1,6 +1,8 @@
 """The nets that are compared, and for each a folder with all that a contestant reads, made once:
 
-    train.prototxt      both phases, on batch.h5; solver.prototxt beside it
+    train.prototxt      both phases, on batch.h5; solvers beside it
+    learn.prototxt      the same without dropout and multipliers of learning rates, which peers have otherwise or not at
+                        all: the losses of its first steps are compared
     deploy_N.prototxt   an Input blob `data` of N pictures, Softmax at the end; the same as deploy_N.onnx
     weights.caffemodel  msra's fillers and the running statistics of a few batches, so that no program meets zeros
     batch.h5            one batch of noise of unit variance, and its labels
@@ -31,6 +33,7 @@ caffe.init_log(2)
 
 CREMA = ROOT / "build/release/cli/crema"
 SCORED = (1, 32)  # batches
+LEARNT_STEPS, LEARNING_RATE = 4, 1e-3  # of learn.prototxt
 # batch of a training step, shape of a picture
 NETS = {
     "lenet": (64, (1, 28, 28)),
@@ -66,8 +69,8 @@ layer { name: "pool3" type: "Pooling" bottom: "conv3" top: "pool3"
 layer { name: "ip1" type: "InnerProduct" bottom: "pool3" top: "ip1" inner_product_param { num_output: 10 } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip1" bottom: "label" top: "loss" }
 """
-SOLVER = """net: "train.prototxt"
-base_lr: 1e-06
+SOLVER = """net: "{net}.prototxt"
+base_lr: {rate}
 momentum: 0.9
 weight_decay: 0.0005
 lr_policy: "fixed"
@@ -108,6 +111,15 @@ def train_net(name, folder):
     feed = net.layer.add(name="data", type="HDF5Data", top=["data", "label"])
     feed.hdf5_data_param.source, feed.hdf5_data_param.batch_size = str(folder / "batch.txt"), NETS[name][0]
     net.layer.extend(layers_of(name))
+    return net
+
+
+def learn_net(name, folder):
+    net = train_net(name, folder)
+    for layer in net.layer:
+        layer.ClearField("param")
+        if layer.type == "Dropout":
+            layer.dropout_param.dropout_ratio = 0
     return net
 
 
@@ -176,9 +188,9 @@ def write_deploy(name, folder):
     np.save(folder / "probabilities.npy", net.forward(data=pictures)["prob"])
 
 
-def write_solver(folder, display, steps):
-    path = folder / f"solver_{display}_{steps}.prototxt"
-    path.write_text(SOLVER.format(display=display, steps=steps))
+def write_solver(folder, display, steps, net="train", rate=1e-6):
+    path = folder / f"solver_{net}_{display}_{steps}.prototxt"
+    path.write_text(SOLVER.format(display=display, steps=steps, net=net, rate=rate))
     return path
 
 
@@ -194,7 +206,8 @@ def written(name, folder):
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(1)
     write_batch(name, folder, rng)
-    (folder / "train.prototxt").write_text(text_format.MessageToString(train_net(name, folder)))
+    for of, net in (("train", train_net), ("learn", learn_net)):
+        (folder / f"{of}.prototxt").write_text(text_format.MessageToString(net(name, folder)))
     write_weights(folder)
     write_deploy(name, folder)
     mark.write_text(json.dumps(of))

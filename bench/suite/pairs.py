@@ -1,17 +1,19 @@
 """Runs in turn, and what others did on the machine meanwhile."""
 
+import dataclasses
 import os
 import resource
 import statistics
 import time
 
+import answers
 import contestants
+import nets
 import state
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUIET = 0.1  # processors that others may use during a run
 TRIES = 3
-SAME_LOSS, SAME_PROBABILITY = 2e-4, 2e-5  # relative; absolute
 
 
 def busy_seconds():
@@ -42,13 +44,13 @@ def measured(contestant, case):
     return best
 
 
-def wrong(ours, theirs):
-    """What keeps two contestants' figures from being compared, or nothing."""
-    if theirs.loss is not None and abs(theirs.loss - ours.loss) > SAME_LOSS * abs(ours.loss):
-        return f"its first loss is {theirs.loss:.6g}, ours {ours.loss:.6g}"
-    if theirs.apart is not None and theirs.apart > SAME_PROBABILITY:
-        return f"its probabilities are up to {theirs.apart:.2g} from ours"
-    return None
+def learns(case, names):
+    """Failed where a peer's first steps, whose losses gradients and updates are in, are not ours."""
+    case = dataclasses.replace(case, part="learn")
+    ours = contestants.crema(case).losses
+    for name in names:
+        if reason := answers.unlike(ours, contestants.PEERS["train"][name](case).losses, nets.LEARNT_STEPS):
+            raise contestants.Failed(f"{name} learns something else: {reason}")
 
 
 def a_round(names, case, backwards):
@@ -57,7 +59,7 @@ def a_round(names, case, backwards):
     order = list(runs)[:: -1 if backwards else 1]
     done = {name: measured(runs[name], case) for name in order}
     for name, (theirs, _) in done.items():
-        if reason := wrong(done["crema"][0], theirs):
+        if reason := answers.wrong(done["crema"][0], theirs):
             raise contestants.Failed(f"{name} computes something else: {reason}")
     return done
 
@@ -66,6 +68,8 @@ def compared(case, names, count):
     """Rows of the table: for each peer {peer, ours_ms, theirs_ms, ratio: [median, least, largest], ..}. A pair is a
     run of ours and the run of a peer after it, or, every second time, before it.
     """
+    if case.part == "train":
+        learns(case, names)
     first, _ = measured(contestants.crema, case)
     case.step_ms = first.ms
     rounds = [a_round(names, case, i % 2 == 1) for i in range(count)]

@@ -39,11 +39,16 @@ def line(r):
 
 
 def ratio(r):
-    """Times as fast, with the range of the pairs; bold, with what it should be, where it falls short of that."""
+    """Times as fast, with the range of the pairs. Where it falls short of its aim bold, with the aim; where some pairs
+    do in italics.
+    """
     (median, least, most), aim = r["ratio"], aims.times(r)
-    short = aim and round(median, 2) < aim
     spread = f" ({least:.2f} to {most:.2f})" if r["pairs"] > 1 else ""
-    return f"**{median:.2f}**{spread} of {aim}" if short else f"{median:.2f}{spread}"
+    if aim and round(median, 2) < aim:
+        return f"**{median:.2f}**{spread} of {aim}"
+    if aim and round(least, 2) < aim:
+        return f"*{median:.2f}*{spread} of {aim}"
+    return f"{median:.2f}{spread}"
 
 
 def memory(r):

@@ -41,6 +41,8 @@ def main():
     contestants.make_switch()
     if "caffe" in (options.peer or ["caffe"]):
         contestants.build_caffe()
+        blas = contestants.caffes_blas()
+        print(f"BVLC Caffe's OpenBLAS: {blas['chosen']}, {blas['gflops']:.0f} GFLOP/s by sgemm, 1 thread", flush=True)
     for threads in options.threads:
         said = f"{contestants.sgemm_gflops(threads):.0f} GFLOP/s by sgemm of MKL"
         print(f"this machine, {threads} thread{'s' if threads > 1 else ''}: {said}", flush=True)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""PyTorch as a contestant: torch_peer.py FOLDER train|score|gemm BATCH THREADS [tuned]
+"""PyTorch as a contestant: torch_peer.py FOLDER train|learn|score|gemm BATCH THREADS [tuned]
 
-tuned: channels_last. What else makes it fast is its caller's: glibc's thresholds and MKL's switch (contestants.py).
-Training says the loss of the first batch in phase TEST, scoring the probabilities' largest distance from ours.
+tuned: channels_last, and the update in one kernel. What else makes it fast is its caller's: glibc's thresholds and
+MKL's switch (contestants.py).
+Training says the loss of the first batch in phase TEST, learning those of a few steps in phase TRAIN, scoring the
+probabilities' largest distance from ours.
 """
 
 import os
@@ -11,7 +13,7 @@ import sys
 folder, mode, batch, threads = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 tuned = "tuned" in sys.argv[5:]
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
-import nets  # noqa: E402, F401 (puts caffe on the path)
+import nets  # noqa: E402 (puts caffe on the path)
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from caffe_net import CaffeNet  # noqa: E402
@@ -31,20 +33,34 @@ def batch_of(folder):
     return feed.blobs["data"].data.copy(), feed.blobs["label"].data.astype("i8").reshape(-1)
 
 
-def train():
+def trainer(file, rate):
+    """The net, its batch, and what takes a step and gives its loss."""
     data, labels = map(torch.from_numpy, batch_of(folder))
-    net, data = laid_out(CaffeNet(f"{folder}/train.prototxt", f"{folder}/weights.caffemodel")), laid_out(data)
-    with torch.no_grad():
-        loss = float(net.eval()(data, labels))
-    net.train()
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-6, momentum=0.9, weight_decay=0.0005)
+    net, data = laid_out(CaffeNet(f"{folder}/{file}", f"{folder}/weights.caffemodel")), laid_out(data)
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9, weight_decay=0.0005, fused=tuned)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        net(data, labels).backward()
+        loss = net(data, labels)
+        loss.backward()
         optimizer.step()
+        return loss
 
+    return net, (data, labels), step
+
+
+def train():
+    net, batch, step = trainer("train.prototxt", 1e-6)
+    with torch.no_grad():
+        loss = float(net.eval()(*batch))
+    net.train()
     say(ms=milliseconds(step), loss=loss)
+
+
+def learn():
+    net, _, step = trainer("learn.prototxt", nets.LEARNING_RATE)
+    net.train()
+    say(ms=0, losses=[float(step()) for _ in range(nets.LEARNT_STEPS)])
 
 
 def score():
@@ -62,4 +78,4 @@ def gemm():
     say(gflops=2e-6 * n**3 / milliseconds(lambda: torch.mm(a, b, out=out)))
 
 
-{"train": train, "score": score, "gemm": gemm}[mode]()
+{"train": train, "learn": learn, "score": score, "gemm": gemm}[mode]()

@@ -62,7 +62,7 @@ void Mesh::planSum() {
     return std::any_of(subtrees_.begin(), subtrees_.end(),
                        [&](const auto& of) { return std::find(of.begin(), of.end(), node) != of.end(); });
   };
-  sum_ = TreeSum(planTree({{0, options_.ranks}}, isLeaf), TreeSum::Leaves::kStay);
+  sum_ = TreeSum(planTree({{0, options_.ranks}}, isLeaf));
   for (size_t w = 0; w < subtrees_.size(); ++w)
     for (size_t i = 0; i < subtrees_[w].size(); ++i) leaves_.emplace_back(w, i);
 }

@@ -36,11 +36,11 @@ TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(
   return planner.made;
 }
 
-TreeSum::TreeSum(TreePlan plan, Leaves leaves)
-    : plan_(std::move(plan)),
-      leaves_(leaves),
-      slots_(static_cast<size_t>(plan_.slots)),
-      buffers_(static_cast<size_t>(plan_.slots)) {}
+TreeSum::TreeSum(TreePlan plan)
+    : plan_(std::move(plan)), slots_(static_cast<size_t>(plan_.slots)), buffers_(static_cast<size_t>(plan_.slots)) {
+  for (size_t i = 0; i < plan_.instructions.size(); ++i)
+    if (plan_.instructions[i].action == TreePlan::Action::kLoad) lastLoad_ = i;
+}
 
 float* TreeSum::buffer(int slot, int64_t count) {
   auto& values = buffers_[static_cast<size_t>(slot)];
@@ -48,23 +48,44 @@ float* TreeSum::buffer(int slot, int64_t count) {
   return values.data();
 }
 
-void TreeSum::run(int64_t count, const std::function<const float*(int leaf)>& load) {
-  for (const auto& [action, slot, leaf, outlives] : plan_.instructions) {
-    const float*& value = slots_[static_cast<size_t>(slot)];
-    if (action == TreePlan::Action::kLoad) {
-      value = load(leaf);
-      if (!outlives || leaves_ == Leaves::kStay) continue;
-      float* kept = buffer(slot, count);
-      std::copy_n(value, count, kept);
-      value = kept;
-    } else {
-      const float *left = value, *right = slots_[static_cast<size_t>(slot) + 1];
-      float* sum = buffer(slot, count);  // may be the memory of `left`
+void TreeSum::add(int slot, int64_t from, int64_t to) {
+  const float*& value = slots_[static_cast<size_t>(slot)];
+  const float *left = value, *right = slots_[static_cast<size_t>(slot) + 1];
+  float* sum = buffer(slot, to);  // may be the memory of `left`
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) sum[i] = left[i] + right[i];
-      value = sum;
+  for (int64_t i = from; i < to; ++i) sum[i] = left[i] + right[i];
+  value = sum;
+}
+
+void TreeSum::run(int64_t count, const std::function<const float*(int leaf)>& load) {
+  for (const auto& [action, slot, leaf, _] : plan_.instructions)
+    if (action == TreePlan::Action::kLoad)
+      slots_[static_cast<size_t>(slot)] = load(leaf);
+    else
+      add(slot, 0, count);
+}
+
+void TreeSum::runBeforeLast(int64_t count, const std::function<const float*(int leaf)>& load, const float* last) {
+  for (size_t i = 0; i < lastLoad_; ++i) {
+    const auto& [action, slot, leaf, outlives] = plan_.instructions[i];
+    if (action == TreePlan::Action::kAdd) {
+      add(slot, 0, count);
+      continue;
     }
+    const float*& value = slots_[static_cast<size_t>(slot)];
+    value = load(leaf);
+    if (!outlives) continue;
+    float* kept = buffer(slot, count);
+    std::copy_n(value, count, kept);
+    value = kept;
   }
+  slots_[static_cast<size_t>(plan_.instructions[lastLoad_].slot)] = last;
+}
+
+// To the left of each of these additions is a sum or a leaf that outlived others: both are in the buffer of its slot, so
+// that adding one stretch moves nothing that the next one reads.
+void TreeSum::addLast(int64_t from, int64_t to) {
+  for (size_t i = lastLoad_ + 1; i < plan_.instructions.size(); ++i) add(plan_.instructions[i].slot, from, to);
 }
 
 }  // namespace crema::collective

@@ -28,22 +28,28 @@ TreePlan planTree(const std::vector<RankRange>& roots, const std::function<bool(
 
 class TreeSum {
  public:
-  // kStay: a leaf is valid until the run ends. kUntilNext: until the next one is loaded, so leaves that are used later
-  // are copied.
-  enum class Leaves { kStay, kUntilNext };
   TreeSum() = default;
-  TreeSum(TreePlan plan, Leaves leaves);
+  explicit TreeSum(TreePlan plan);
 
-  // load(leaf) gives `count` floats. Memory: `count` floats for each slot that is added into or copied to.
+  // load(leaf) gives `count` floats, valid until the run ends. Memory: `count` floats for each slot that is added into or copied to.
   void run(int64_t count, const std::function<const float*(int leaf)>& load);
+
+  // The same where a leaf is valid until the next one is loaded, and the last one comes in stretches. First everything
+  // before the last leaf, whose values will be at `last`: load() is not called for it.
+  void runBeforeLast(int64_t count, const std::function<const float*(int leaf)>& load, const float* last);
+  // Then what is behind it, for elements [from, to), which are there; each element once.
+  void addLast(int64_t from, int64_t to);
+
   size_t roots() const { return plan_.roots; }
-  const float* root(size_t i) const { return slots_[i]; }  // after run(): a leaf itself, or a buffer of this object
+  // A leaf itself, or a buffer of this object: after run(), and after runBeforeLast(), by when it stays where it is.
+  const float* root(size_t i) const { return slots_[i]; }
 
  private:
   float* buffer(int slot, int64_t count);
+  void add(int slot, int64_t from, int64_t to);
 
   TreePlan plan_;
-  Leaves leaves_ = Leaves::kStay;
+  size_t lastLoad_ = 0;  // of the instructions
   std::vector<const float*> slots_;
   std::vector<std::vector<float>> buffers_;
 };

@@ -47,6 +47,14 @@ Context::Context(const Isa& isa, int threads)
     : isa_(isa), pool_(threadsOf(threads)), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
 
+float* Context::Scratch::kept(const Packing& packing) {
+  const auto found = packed.find(packing);
+  return found == packed.end() ? nullptr : found->second.get(0);
+}
+float* Context::Scratch::keep(const Packing& packing, Buffer weights) {
+  return packed.emplace(packing, std::move(weights)).first->second.get(0);
+}
+
 FrozenWeights::FrozenWeights(Context& context) : context_(context) { ++context.scratch().freezes; }
 FrozenWeights::~FrozenWeights() {
   auto& scratch = context_.scratch();

@@ -1,4 +1,7 @@
 // Weights that are packed once, for all passes while they are frozen.
+#include <new>
+
+#include "kernels/scratch.h"
 #include "support/kernel_bits.h"
 
 namespace crema::kernels {
@@ -48,6 +51,25 @@ void checkFrozen(int ic) {
 }
 TEST(FrozenWeights, GiveTheSameBits) { checkFrozen(4); }
 TEST(FrozenWeights, ProductsGiveTheSameBits) { checkFrozen(20); }
+
+// Memory may be missing for one pass, and be there for the next.
+TEST(FrozenWeights, ThatCouldNotBePackedArePackedTheNextTime) {
+  Context context(*isasHere().front(), 1);
+  const FrozenWeights frozen(context);
+  const float weights[2] = {1, 2};
+  const Packing packing{Packing::kForward, weights, {}};
+  int packs = 0;
+  const auto packed = [&](bool fails) {
+    return context.scratch().packedWeights(packing, 2, [&](float* to) {
+      ++packs;
+      if (fails) throw std::bad_alloc();
+      std::copy_n(weights, 2, to);
+    });
+  };
+  EXPECT_THROW(packed(true), std::bad_alloc);
+  for (int time = 0; time < 2; ++time) EXPECT_EQ(packed(false)[1], 2);
+  EXPECT_EQ(packs, 2);
+}
 
 }  // namespace
 }  // namespace crema::kernels

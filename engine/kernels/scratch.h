@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/context.h"
@@ -65,6 +66,22 @@ struct Context::Scratch {
   std::array<Buffer, kSharedUses> shared;
   std::map<Packing, Buffer> packed;  // of frozen weights
   int freezes = 0;                   // FrozenWeights that live
+
+  // pack(to) of `count` numbers; of frozen weights it is done once. What throws leaves nothing that looks packed.
+  template <class Pack>
+  float* packedWeights(const Packing& packing, size_t count, const Pack& pack) {
+    if (freezes == 0) {
+      float* to = shared[kPackedWeights].get(count);
+      pack(to);
+      return to;
+    }
+    if (float* const there = kept(packing)) return there;
+    Buffer made;
+    pack(made.get(count));
+    return keep(packing, std::move(made));
+  }
+  float* kept(const Packing& packing);  // or nullptr
+  float* keep(const Packing& packing, Buffer weights);
 };
 
 }  // namespace crema::kernels

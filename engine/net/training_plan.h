@@ -71,6 +71,7 @@ class TrainingPlan {
   // Memory for so many values, which blobs take from the next forward() on.
   Blob& lend(int64_t values);
   const std::vector<Need>& sharing() const { return placement_.needs; }
+  int64_t shared() const { return memory_.count(); }  // numbers that those take together; 0: each has memory of its own
   int computedBy(int i) const { return layers_[static_cast<size_t>(i)].by; }  // i, or the leader of its group
   // The layer that does its forward pass.
   int forwardBy(int i) const {

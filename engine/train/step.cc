@@ -38,7 +38,7 @@ Step::Step(solver::Solver& solver, collective::Exchange* exchange, RankRange min
       firstRank_(mine.lo),
       count_(mine.hi - mine.lo),
       gradient_(solver.net(), {}),
-      mine_(planTree(wholeSubtrees(mine, ranks), isRank), TreeSum::Leaves::kUntilNext) {
+      mine_(planTree(wholeSubtrees(mine, ranks), isRank)) {
   if (solver_.net().flatData().dtype() != DType::kFloat32) internal("training runs in float; double is for checking");
   if (ranks_ > 1 && solver_.mayDefer()) solver_.plan()->shareFactors({}, ranks_, {});
   cutParts();
@@ -81,8 +81,14 @@ void Step::cutParts() {
   parts_.push_back({0, learnt, gradient_.count()});
 }
 
-void Step::takeFactors(int rank) {
-  for (const auto& one : left_) solver_.plan()->takeFactors(one.layer, rank);
+void Step::take(int leaf, int64_t from, int64_t to) {
+  gradient_.take(from, to);
+  if (leaf + 1 == count_) mine_.addLast(from, to);
+}
+
+void Step::takeFactors(int leaf) {
+  if (passes_ == Passes::kForward) return;
+  for (const auto& one : left_) solver_.plan()->takeFactors(one.layer, firstRank_ + leaf);
 }
 
 void Step::addParts(int64_t complete, size_t before) {
@@ -94,15 +100,15 @@ void Step::addParts(int64_t complete, size_t before) {
       if (passes_ == Passes::kBothWays) shareFactors(layer, tag);
       continue;
     }
-    if (count_ == 1) gradient_.take(from, to);
+    take(count_ - 1, from, to);
     std::vector<const float*> pieces;
-    for (const float* piece : pieces_) pieces.push_back(piece + from);
+    for (size_t i = 0; i < mine_.roots(); ++i) pieces.push_back(mine_.root(i) + from);
     background_->add({pieces, all + from, to - from, tag});
   }
 }
 
 void Step::shareFactors(int layer, const Tag& tag) {
-  if (count_ == 1) solver_.plan()->takeFactors(layer, firstRank_);
+  solver_.plan()->takeFactors(layer, firstRank_ + count_ - 1);
   std::vector<float>& factors = solver_.plan()->factors(layer);
   const size_t each = factors.size() / static_cast<size_t>(ranks_) * sizeof(float);
   char* const bytes = reinterpret_cast<char*>(factors.data());
@@ -116,37 +122,40 @@ Step::Sum Step::run(const std::function<double(int rank, const Done& done)>& pas
                     const std::function<Request()>& request, Passes passes) {
   net::Net& net = solver_.net();
   const int64_t learnt = net.flatData().count();
-  const bool overlaps = background_ && count_ == 1;
-  Done done;
+  const int last = count_ - 1;
   added_ = 0, passes_ = passes;
-  if (overlaps) {
-    pieces_ = {gradient_.values()};
-    done = [this](int64_t from) { addParts(from, parts_.size() - 1); };
-  }
-  mine_.run(gradient_.count(), [&](int leaf) {
+  const auto passOf = [&](int leaf, const Done& done) {
     const double loss = pass(firstRank_ + leaf, done);
     const Request asked = request ? request() : Request::kNone;
-    Spare{loss, leaf + 1 == count_ ? asked : Request::kNone}.write(net.flatDiff().mutableDiff<float>() + learnt);
-    if (overlaps) return gradient_.values();
-    gradient_.take(0, gradient_.count());
-    if (passes == Passes::kBothWays) takeFactors(firstRank_ + leaf);
+    Spare{loss, leaf == last ? asked : Request::kNone}.write(net.flatDiff().mutableDiff<float>() + learnt);
+  };
+  const auto whole = [&](int leaf) {
+    take(leaf, 0, gradient_.count());
+    takeFactors(leaf);
     return gradient_.values();
-  });
-  const float* total = mine_.root(0);
+  };
+  const auto load = [&](int leaf) { return passOf(leaf, nullptr), whole(leaf); };
+  mine_.runBeforeLast(gradient_.count(), load, gradient_.values());
   if (background_) {
-    pieces_.clear();
-    for (size_t i = 0; i < mine_.roots(); ++i) pieces_.push_back(mine_.root(i));
-    const double from = monotonicSeconds(), before = exchange_->waitedForOthers();
-    const collective::WaitingScope waiting(*exchange_);
-    addParts(0, parts_.size());
-    background_->finish();
-    const double others = exchange_->waitedForOthers() - before;
-    exchanged_ += monotonicSeconds() - from - others, waitedForOthers_ += others;
-    total = gradient_.values();
+    passOf(last, [this](int64_t from) { addParts(from, parts_.size() - 1); });
+    finishSums();
+  } else {
+    passOf(last, nullptr);
+    whole(last);
   }
+  const float* total = background_ ? gradient_.values() : mine_.root(0);
   total = gradient_.put(total);
   const Spare sum = Spare::read(total + learnt, exchange_ ? exchange_->workers() : 1);
   return {total, sum.loss / ranks_, sum.requests};
+}
+
+void Step::finishSums() {
+  const double from = monotonicSeconds(), before = exchange_->waitedForOthers();
+  const collective::WaitingScope waiting(*exchange_);
+  addParts(0, parts_.size());
+  background_->finish();
+  const double others = exchange_->waitedForOthers() - before;
+  exchanged_ += monotonicSeconds() - from - others, waitedForOthers_ += others;
 }
 
 void Step::gather(std::vector<float>& values, const Tag& tag) {

@@ -29,8 +29,8 @@ class Step {
   void leaveGradients(int threads);
 
   // pass(rank, done) leaves the rank's gradient in the net's flat diff and gives its loss; it may call done(from) as soon as
-  // the gradients of learnt parameters are complete from that element on, which are then summed over workers while it goes
-  // on, where this process has one rank. It is called for my ranks in ascending order. request() is polled after each; what the last
+  // the gradients of learnt parameters are complete from that element on; those of my last rank are then summed over workers
+  // while it goes on. It is called for my ranks in ascending order. request() is polled after each; what the last
   // poll gives is this process's one vote. Memory: one gradient for each sum that waits in the tree, at most
   // log2 of my ranks.
   using Done = std::function<void(int64_t from)>;
@@ -52,21 +52,22 @@ class Step {
     int layer = -1;    // whose factors are shared instead
   };
   void cutParts();
-  void takeFactors(int rank);
-  void shareFactors(int layer, const collective::Tag& tag);
-  void addParts(int64_t complete, size_t before);  // those from this element on, of the first `before` parts
+  void take(int leaf, int64_t from, int64_t to);  // of gradient_; the last one's go into the tree
+  void takeFactors(int leaf);
+  void shareFactors(int layer, const collective::Tag& tag);  // of my ranks, the last one's taken before
+  void addParts(int64_t complete, size_t before);            // those from this element on, of the first `before` parts
+  void finishSums();
 
   solver::Solver& solver_;
   collective::Exchange* exchange_;
-  int ranks_, firstRank_, count_;  // of all workers; of this process: the gradient of an only rank needs no other one
+  int ranks_, firstRank_, count_;  // of all workers; of this process
   double exchanged_ = 0, waitedForOthers_ = 0;
   std::vector<net::TrainingPlan::Deferrable> left_;
   PackedGradient gradient_;
   Passes passes_ = Passes::kBothWays;  // in this step
   // In the order in which a backward pass completes them; the statistics and spare floats are the last.
   std::vector<Part> parts_;
-  size_t added_ = 0;                  // in this step
-  std::vector<const float*> pieces_;  // in this step
+  size_t added_ = 0;  // in this step
   std::optional<collective::BackgroundSum> background_;
   collective::TreeSum mine_;  // its roots: the whole subtrees of my ranks
 };

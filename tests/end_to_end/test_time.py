@@ -132,6 +132,7 @@ def test_pictures_that_a_caller_would_give_are_noise(tmp_path, forward_only):
     means = [sum(pictures[at + 8 * y + x] for y in range(4) for x in range(4)) / 16 for at in corners]
     assert mean["name"] == "mean" and mean["shape"] == [2, 3, 2, 2]
     assert mean["root_mean_square"] == pytest.approx(root_mean_square(means), rel=1e-5)
+    assert mean["first"] == pytest.approx(means[:16], rel=1e-5, abs=1e-6)
 
 
 def test_feed_is_what_layers_read_records_for(tmp_path):

@@ -41,19 +41,9 @@ void eachRowBlock(Context& context, bool small, int groups, int M, const Body& b
   });
 }
 
-// pack(to) of `count` numbers; of frozen weights it is done once.
 template <class Pack>
 float* packedWeights(Context& context, const Packing& packing, size_t count, const Pack& pack) {
-  auto& scratch = context.scratch();
-  if (scratch.freezes == 0) {
-    float* to = scratch.shared[kPackedWeights].get(count);
-    pack(to);
-    return to;
-  }
-  const auto [place, isNew] = scratch.packed.try_emplace(packing);
-  float* to = place->second.get(count);
-  if (isNew) pack(to);
-  return to;
+  return context.scratch().packedWeights(packing, count, pack);
 }
 
 // packRows of the weights of a convolution; k goes over kernel rows, input channels, kernel columns.
