@@ -1,6 +1,7 @@
 #include "kernels/context.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,6 +37,12 @@ void Buffer::fill(float value) {
 
 namespace {
 
+// sysconf() asks the processor itself; a virtual one may say 0.
+size_t secondCacheBytes() {
+  const long known = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::clamp<size_t>(known > 0 ? static_cast<size_t>(known) : 0, size_t{1} << 19, size_t{1} << 22);
+}
+
 int threadsOf(int wanted) {
   if (wanted < 0) invalid("threads must be 0, for all cores, or more, not {}", wanted);
   return wanted > 0 ? wanted : availableCores();
@@ -46,6 +53,9 @@ int threadsOf(int wanted) {
 Context::Context(const Isa& isa, int threads)
     : isa_(isa), pool_(threadsOf(threads)), scratch_(std::make_unique<Scratch>(pool_.size())) {}
 Context::~Context() = default;
+
+Context::Scratch::Scratch(int lanes)
+    : lane(static_cast<size_t>(lanes)), secondCache(secondCacheBytes() / sizeof(float)) {}
 
 float* Context::Scratch::kept(const Packing& packing) {
   const auto found = packed.find(packing);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/scratch.h"
 #include "support/kernel_bits.h"
 
 namespace crema::kernels {
@@ -24,6 +25,8 @@ constexpr ConvShape kAlone[] = {{1, 300, 7, 7, 64, 1, 1},
                                 {1, 32, 14, 13, 96, 3, 3, 1, 1, 0, 1, 1, 1, 2},
                                 {1, 19, 14, 14, 50, 3, 3, 1, 1, 1, 1},
                                 {1, 16, 28, 28, 40, 3, 3, 1, 1, 1, 1},
+                                {1, 48, 27, 25, 64, 3, 3, 1, 1, 1, 1},
+                                {1, 96, 22, 23, 64, 3, 3, 1, 1, 1, 1, 1, 1, 2},
                                 {1, 24, 13, 12, 64, 5, 5, 1, 1, 2, 2},
                                 {1, 48, 13, 13, 96, 5, 5, 1, 1, 2, 2, 1, 1, 2},
                                 {1, 16, 14, 14, 48, 5, 5, 1, 1, 2, 2},
@@ -85,6 +88,23 @@ TEST(FewPositions, FrozenWeightsGiveTheSameBits) {
       for (int twice = 0; twice < 2; ++twice) c.forward(kept, 5, n, got.data());
       EXPECT_EQ(want, got);
     }
+  }
+}
+
+// Who prepares inputs follows from the second cache and the threads, the bits do not.
+TEST(FewPositions, CachesOfAnySizeGiveTheSameBits) {
+  for (const ConvShape& s : kAlone) {
+    const AloneCase c(s);
+    std::vector<float> want(c.out), got(c.out);
+    Context alone(bestIsa(), 1);
+    c.forward(alone, 3, 1, want.data());
+    for (const int threads : {1, 2, 5})
+      for (const size_t cache : {size_t{1} << 10, size_t{1} << 17, size_t{1} << 24}) {
+        Context context(bestIsa(), threads);
+        context.scratch().secondCache = cache;
+        c.forward(context, 3, 1, got.data());
+        EXPECT_EQ(want, got) << threads << " threads, " << s.ic << " x " << s.h << " x " << s.w << " to " << s.oc;
+      }
   }
 }
 

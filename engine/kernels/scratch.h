@@ -32,7 +32,7 @@ class Buffer {
 };
 
 struct LaneScratch {
-  Buffer planes, panel, tile, transposed;
+  Buffer planes, panel, tile, transposed, inputs;
 };
 
 // One buffer for each use, so that two uses in one call do not collide.
@@ -61,8 +61,9 @@ struct Packing {
 };
 
 struct Context::Scratch {
-  explicit Scratch(int lanes) : lane(static_cast<size_t>(lanes)) {}
+  explicit Scratch(int lanes);
   std::vector<LaneScratch> lane;
+  size_t secondCache;  // numbers that a core's second cache holds; what is divided by it never affects bits
   std::array<Buffer, kSharedUses> shared;
   std::map<Packing, Buffer> packed;  // of frozen weights
   int freezes = 0;                   // FrozenWeights that live

@@ -2,14 +2,17 @@
 
 import json
 import pathlib
+import re
 import sys
 import types
 
 import pytest
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "bench/suite"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "bench/suite"), str(ROOT / "bench")]
 import aims  # noqa: E402
 import answers  # noqa: E402
+import link_model  # noqa: E402
 import measure  # noqa: E402
 
 pytest.importorskip("matplotlib", reason="the suite draws with matplotlib, which ensure_notebooks installs")
@@ -101,3 +104,13 @@ def test_rounds_are_medians_of_means_of_a_second():
     first = [500.0] * 2  # not counted
     assert measure.of_rounds(first + [100.0] * 10 + [300.0] * 4 + [200.0] * 5) == 200
     assert measure.of_rounds(first + [250.0, 150.0]) == 200  # less than a round
+
+
+def test_the_model_of_steps_cuts_and_leaves_gradients_as_training_does():
+    """bench/link_model.py says again what these two files decide."""
+    step, left = ((ROOT / f"engine/train/{name}.cc").read_text() for name in ("step", "left_gradients"))
+    assert re.search(r"kLeast = 1 << (\d+);  // floats", step)[1] == "20" and link_model.PART == 4 << 20
+    assert "kFlops = 100e9, kBytes = 10e9 / 8;" in left
+    # A product of 100 us beside sums of 125 us is left to the update; one of 200 us is not.
+    sums = 125e-6 * 1.25e9
+    assert link_model.leaves(sums, 0, 100e-6 * 100e9, 2) and not link_model.leaves(sums, 0, 200e-6 * 100e9, 2)

@@ -29,6 +29,7 @@
 #include "kernels/vector/panels.h"
 #include "kernels/vector/packed_panels.h"
 #include "kernels/vector/positions.h"
+#include "kernels/vector/own_inputs.h"
 #include "kernels/vector/turned.h"
 #include "kernels/vector/conv_backward_taps.h"
 #include "kernels/vector/winograd.h"

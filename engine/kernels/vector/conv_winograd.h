@@ -133,40 +133,46 @@ struct WinogradCall {
     return inputs;
   }
 
-  // All of one unit of images with too few panels for the threads to share: each takes rows, or panels, of outputs. In
-  // small layers it transforms the inputs that it needs itself, even if another does the same: to fetch a line that another
-  // core has written takes longer than to compute it (0162).
+  // How computeFew() goes: which thread transforms inputs, and whether tasks go panel after panel of a block of rows, so that
+  // weights mostly meet all panels in one thread, or block after block of a panel.
+  struct Course {
+    bool own, keeps, byPanels;
+  };
+  Course courseOf(const Context::Scratch& scratch, int panels, int lanes, bool turned) const {
+    constexpr size_t kHeld = 1 << 17;  // numbers, in half of any second cache
+    const size_t inputs = panelSize * static_cast<size_t>(panels),
+                 weights = static_cast<size_t>(kProducts) * static_cast<size_t>(ocg) * static_cast<size_t>(icg);
+    // Weights stay in the caches and panels take the same time (turned, a panel takes as long as it has tiles).
+    if (std::max(inputs, weights) <= kHeld) return {true, true, panels % lanes == 0 && !turned};
+    if (lanes > kFewThreads) return {false, false, false};
+    if (inputs <= scratch.secondCache * 5 / 8) return {true, true, false};
+    // The weights, which are read again for each panel, are no more than the inputs that would be read for each block.
+    const bool byPanels = panels >= 2 * lanes && weights * static_cast<size_t>(s.groups) <= inputs;
+    return {byPanels, false, byPanels};
+  }
+
+  // All of one unit of images with too few panels for the threads to share: each takes rows, or panels, of outputs.
   void computeFew(Context& context, const std::vector<PanelPlan>& plan, const Planes& planes, const float* source,
                   const int* off, bool turned) const {
-    constexpr size_t kHeld = 1 << 17;  // numbers, in half of a second cache
     auto& scratch = context.scratch();
     const RowBlocks blocks(ocg, turned ? kPanel : kRows);
-    const int panels = static_cast<int>(plan.size()), all = panels * s.groups, lanes = context.pool().size();
-    const size_t weights = static_cast<size_t>(kProducts) * static_cast<size_t>(ocg) * static_cast<size_t>(icg);
-    const bool small = std::max(panelSize * static_cast<size_t>(all), weights) <= kHeld;
-    const float* shared = small ? nullptr : transformTogether(context, plan, planes, source, off);
-    // A thread has tasks side by side. Panel after panel of a block: weights mostly meet all panels in one thread. Block
-    // after block of a panel, where weights stay in the caches and panels take the same time (turned, a panel takes as long
-    // as it has tiles): most panels are transformed once.
-    const bool byPanels = small && all % lanes == 0 && !turned;
-    std::vector<std::vector<bool>> transformed(static_cast<size_t>(lanes), std::vector<bool>(static_cast<size_t>(all)));
+    const int panels = static_cast<int>(plan.size()), all = panels * s.groups;
+    const Course course = courseOf(scratch, all, context.pool().size(), turned);
+    const float* shared = course.own ? nullptr : transformTogether(context, plan, planes, source, off);
+    OwnInputs own(context, panelSize, all, course.keeps);
+    // A thread has tasks side by side.
     context.pool().run(blocks.count * all, [&](int t, int lane) {
       const int g = t / panels / blocks.count, rest = t % (panels * blocks.count),
-                b = byPanels ? rest % blocks.count : rest / panels, p = byPanels ? rest / blocks.count : rest % panels;
-      const auto which = static_cast<size_t>(g * panels + p);
+                b = course.byPanels ? rest % blocks.count : rest / panels,
+                p = course.byPanels ? rest / blocks.count : rest % panels, which = g * panels + p;
       const PanelPlan& panel = plan[static_cast<size_t>(p)];
-      LaneScratch& mine = scratch.lane[static_cast<size_t>(lane)];
-      float* tile = mine.tile.get(turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
-      const float* inputs = shared ? shared + panelSize * which : nullptr;
-      if (!shared) {
-        float* to = mine.panel.get(panelSize * static_cast<size_t>(all)) + panelSize * which;
-        if (!transformed[static_cast<size_t>(lane)][which]) {
-          transformInputs<F>(panel, source + static_cast<size_t>(g) * icg * planes.channel, off, icg,
-                             static_cast<ptrdiff_t>(productStep), to);
-          transformed[static_cast<size_t>(lane)][which] = true;
-        }
-        inputs = to;
-      }
+      const auto transform = [&](float* to) {
+        transformInputs<F>(panel, source + static_cast<size_t>(g) * icg * planes.channel, off, icg,
+                           static_cast<ptrdiff_t>(productStep), to);
+      };
+      const float* inputs = shared ? shared + panelSize * static_cast<size_t>(which) : own.get(lane, which, transform);
+      float* tile = scratch.lane[static_cast<size_t>(lane)].tile.get(
+          turned ? kTurnedScratch : static_cast<size_t>(kProducts) * kRows * kPanel);
       turned ? turnedBlock(panel, g, blocks.start(b), inputs, tile)
              : someBlocks(panel, g, blocks, b, b + 1, inputs, 0, tile);
     });

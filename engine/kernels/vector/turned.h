@@ -27,18 +27,27 @@ inline void turnedProduct(int rows, int K, const float* A, const float* B, const
   }
 }
 
-// positions() for a call whose A is [panel of outputs][k][kPanel].
-inline void turnedPositions(Context& context, const PositionsCall& c) {
-  auto& scratch = context.scratch();
-  const int panels = static_cast<int>(c.plan.size()), outputs = c.M / kPanel;
+// Inputs of all panels, by all threads: [panel][k][kPanel].
+inline const float* packTogether(Context& context, const PositionsCall& c) {
+  const int panels = static_cast<int>(c.plan.size()), pieces = (c.K + kDepth - 1) / kDepth;
   const size_t panelSize = static_cast<size_t>(c.K) * kPanel;
-  float* packed = scratch.shared[kSharedInput].get(panelSize * static_cast<size_t>(panels));
-  const int pieces = (c.K + kDepth - 1) / kDepth;
+  float* packed = context.scratch().shared[kSharedInput].get(panelSize * static_cast<size_t>(panels));
   context.pool().run(panels * pieces, [&](int t, int) {
     const int p = t / pieces, k = t % pieces * kDepth;
     packPanel(c.plan[static_cast<size_t>(p)], c.source, c.off, k, std::min(c.K, k + kDepth),
               packed + panelSize * static_cast<size_t>(p) + static_cast<ptrdiff_t>(k) * kPanel);
   });
+  return packed;
+}
+
+// positions() for a call whose A is [panel of outputs][k][kPanel].
+inline void turnedPositions(Context& context, const PositionsCall& c) {
+  auto& scratch = context.scratch();
+  const int panels = static_cast<int>(c.plan.size()), outputs = c.M / kPanel;
+  const size_t panelSize = static_cast<size_t>(c.K) * kPanel;
+  const bool each = context.pool().size() <= kFewThreads;  // packs its own
+  const float* shared = each ? nullptr : packTogether(context, c);
+  OwnInputs own(context, panelSize, panels, true);
   // Panel after panel of the same outputs: a thread has tasks side by side, so that weights mostly meet all positions in one.
   context.pool().run(outputs * panels, [&](int t, int lane) {
     float* tile = scratch.lane[static_cast<size_t>(lane)].tile.get(static_cast<size_t>(2) * kPanel * kPanel);
@@ -47,8 +56,9 @@ inline void turnedPositions(Context& context, const PositionsCall& c) {
     PositionsCall here = c;
     here.out += m0 * c.outM, here.outStart += m0 * c.outM, here.channel += m0;
     const PanelPlan& plan = c.plan[static_cast<size_t>(p)];
-    turnedProduct(plan.length, c.K, packed + panelSize * static_cast<size_t>(p), c.A + static_cast<size_t>(m0) * c.K,
-                  c.bias ? c.bias + m0 : nullptr, tile);
+    const float* packed = each ? own.get(lane, p, [&](float* to) { packPanel(plan, c.source, c.off, 0, c.K, to); })
+                               : shared + panelSize * static_cast<size_t>(p);
+    turnedProduct(plan.length, c.K, packed, c.A + static_cast<size_t>(m0) * c.K, c.bias ? c.bias + m0 : nullptr, tile);
     toPanel(tile, kPanel, plan.length, kPanel, turned);
     if (c.then) finishRows(here, plan, 0, kPanel, turned, kPanel);
     scatterPanel(here, plan, 0, kPanel, turned);
