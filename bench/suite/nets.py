@@ -33,7 +33,7 @@ caffe.init_log(2)
 
 CREMA = ROOT / "build/release/cli/crema"
 SCORED = (1, 32)  # batches
-LEARNT_STEPS, LEARNING_RATE = 4, 1e-3  # of learn.prototxt
+LEARNT_STEPS, LEARNING_RATE = 4, 1e-4  # of learn.prototxt
 # batch of a training step, shape of a picture
 NETS = {
     "lenet": (64, (1, 28, 28)),
