@@ -4,7 +4,7 @@
 //
 //   kernels_bench [instruction set, as -isa takes it] [threads] [repetitions] [part ...]
 //
-// Parts: lenet, quick, resnet1, resnet16, mobilenet2, depthwise, norms, filtered, alexnet1, lrn, updates, left, rest; all when
+// Parts: lenet, quick, resnet1, resnet16, scored, mobilenet2, depthwise, norms, filtered, alexnet1, lrn, updates, left, rest; all when
 // none is named. Times are the best of the repetitions: what the machine can do, not what its neighbours let it do.
 #include <cstdlib>
 #include <exception>
@@ -69,6 +69,25 @@ void resnetSixteen(Bench& b) {
   conv(b, "5b/2a", {16, 2048, 7, 7, 512, 1, 1}, true);
   conv(b, "5b/2c", {16, 512, 7, 7, 2048, 1, 1}, true);
   b.total("1 x 1");
+}
+
+// One picture as a scoring plan computes it: all kinds of layers of GoogLeNet, ResNet-50 and MobileNet.
+void scored(Bench& b) {
+  scoredConv(b, "res conv1", {1, 3, 224, 224, 64, 7, 7, 2, 2, 3, 3});
+  scoredConv(b, "res 2b/2b", {1, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1});
+  scoredConv(b, "res 2b/2c", {1, 64, 56, 56, 256, 1, 1});
+  scoredConv(b, "res 3a/1", {1, 256, 56, 56, 512, 1, 1, 2, 2});
+  scoredConv(b, "res 3b/2b", {1, 128, 28, 28, 128, 3, 3, 1, 1, 1, 1});
+  scoredConv(b, "res 3b/2a", {1, 512, 28, 28, 128, 1, 1});
+  scoredConv(b, "res 4b/2b", {1, 256, 14, 14, 256, 3, 3, 1, 1, 1, 1});
+  scoredConv(b, "res 4b/2a", {1, 1024, 14, 14, 256, 1, 1});
+  scoredConv(b, "res 5b/2b", {1, 512, 7, 7, 512, 3, 3, 1, 1, 1, 1});
+  scoredConv(b, "res 5b/2c", {1, 512, 7, 7, 2048, 1, 1});
+  scoredConv(b, "goog 3b/3x3", {1, 128, 28, 28, 192, 3, 3, 1, 1, 1, 1});
+  scoredConv(b, "goog 3b/5x5", {1, 32, 28, 28, 96, 5, 5, 1, 1, 2, 2});
+  scoredConv(b, "goog 4e/5x5", {1, 32, 14, 14, 128, 5, 5, 1, 1, 2, 2});
+  scoredConv(b, "mobile 5/dw", {1, 512, 14, 14, 512, 3, 3, 1, 1, 1, 1, 1, 1, 512});
+  b.total("scored");
 }
 
 // Batch normalisation of ResNet-50, 16 images, and MobileNet, 32.
@@ -166,6 +185,7 @@ constexpr Part kParts[] = {{"lenet", lenet},
                            {"quick", cifarQuick},
                            {"resnet1", resnetOne},
                            {"resnet16", resnetSixteen},
+                           {"scored", scored},
                            {"mobilenet2", mobilenetTwo},
                            {"depthwise", depthwise},
                            {"norms", norms},

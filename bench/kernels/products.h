@@ -32,6 +32,23 @@ inline void conv(Bench& b, const char* name, const ConvShape& s, bool toData) {
       [&](float* want) { ref::convBackwardBias(s, dy.data(), want, false); });
 }
 
+// As a scoring plan computes it: weights are packed once, and what stands behind it in a residual block is done on its outputs.
+inline void scoredConv(Bench& b, const char* name, const ConvShape& s) {
+  const int64_t in = int64_t{s.ic} * s.h * s.w, out = int64_t{s.oc} * s.oh() * s.ow();
+  const Floats x = numbers(s.n * in, 1), w = numbers(int64_t{s.oc} * (s.ic / s.groups) * s.kh * s.kw, 2);
+  const Floats bias = numbers(s.oc, 3), factor = numbers(s.oc, 4), other = numbers(s.n * out, 5);
+  using S = Step<float>;
+  const Epilogue<float> then = {{.kind = S::kAffine, .factor = factor.data(), .offset = bias.data()},
+                                {.kind = S::kAdd, .other = other.data()},
+                                {.kind = S::kRelu}};
+  Floats y(other.size());
+  const FrozenWeights frozen(b.context());
+  b.time<float>(
+      name, "convForward", flops(2.0 * s.n * static_cast<double>(out) * (s.ic / s.groups) * s.kh * s.kw),
+      [&] { convForward(b.context(), s, x.data(), w.data(), bias.data(), y.data(), then); }, y,
+      [&](float* want) { ref::convForward(s, x.data(), w.data(), bias.data(), want, then); });
+}
+
 inline void innerProduct(Bench& b, const char* name, const IpShape& s) {
   const Floats x = numbers(int64_t{s.n} * s.in, 1), w = numbers(int64_t{s.in} * s.out, 2);
   const Floats bias = numbers(s.out, 3), dy = numbers(int64_t{s.n} * s.out, 4);
