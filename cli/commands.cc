@@ -139,7 +139,7 @@ int runProgram(int argc, char** argv) {
     std::string what = e.what();
     if (what.starts_with("--")) what.erase(0, 1);
     if (constexpr std::string_view kStart = "Could not convert: -"; what.starts_with(kStart))
-      what = what.substr(kStart.size()) + " is not a number, or too large";
+      what = what.substr(kStart.size()) + " is not a number, or is too large: whole ones are at most 2147483647";
     return refused(fmt::format("{};{} `crema {}--help` lists what there is", what, flagMeant(program, args),
                                known ? args[0] + " " : ""));
   } catch (const Error& e) {

@@ -1,11 +1,15 @@
 #include "cli/roofline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <string>
 
 #include "base/deadline.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "kernels/kernels.h"
 #include "layers/registry.h"
 
@@ -66,7 +70,7 @@ Work backwardWork(const net::Net& net, int i) {
   return work;
 }
 
-Peaks measuredPeaks(kernels::Context& kernels) {
+Peaks measuredPeaks(kernels::Context& kernels) try {
   Peaks peaks;
   constexpr int64_t kAdds = int64_t{1} << 31, kValues = int64_t{1} << 24;
   const auto adds = kAdds * kernels.pool().size() / 4;
@@ -76,6 +80,9 @@ Peaks measuredPeaks(kernels::Context& kernels) {
   peaks.bytes =
       12.0 * kValues / fastest([&] { kernels::add<float>(kernels, kValues, a.data(), b.data(), sum.data()); });
   return peaks;
+} catch (const std::bad_alloc&) {
+  LOG_WARNING("this machine's peaks are not measured: that takes 192 MiB more memory; {}", memoryLimit());
+  return {NAN, NAN};
 }
 
 int64_t mostMemory() {
@@ -86,6 +93,7 @@ int64_t mostMemory() {
 }
 
 double leastSeconds(const Work& work, const Peaks& peaks) {
+  if (std::isnan(peaks.flops)) return NAN;
   return std::max(work.flops / peaks.flops, work.bytes / peaks.bytes);
 }
 

@@ -28,7 +28,7 @@ struct LayerSummary {
 struct Summary {
   std::vector<LayerSummary> layers;
   int64_t blobs = 0, adds = 0, parameters = 0;
-  int64_t training = 0;  // 0: no loss needs a gradient
+  int64_t training = 0;  // 0: not in phase TRAIN, or no loss needs a gradient
 };
 
 // Numbers that a step of SGD with momentum has in memory. The net is none to score with afterwards.
@@ -69,7 +69,7 @@ Summary summarise(DescribedNet& described) {
   }
   bool learns = false;
   for (int i = 0; i < static_cast<int>(net.layers().size()); ++i) learns |= net.needsBackward(i);
-  if (learns) s.training = trainingNumbers(net, s);
+  if (learns && net.phase() == caffe::TRAIN) s.training = trainingNumbers(net, s);
   return s;
 }
 
@@ -131,8 +131,8 @@ void addSummary(CLI::App& program, Run& chosen) {
         auto json = std::make_shared<bool>(false);
         app.add_flag(
             "--json", *json,
-            "{net, phase, parameters, multiply_adds, parameter_bytes, blob_bytes, training_bytes (where a loss "
-            "needs gradients), layers: "
+            "{net, phase, parameters, multiply_adds, parameter_bytes, blob_bytes, training_bytes (in phase TRAIN, "
+            "at least), layers: "
             "[{name, type, bottoms, tops: [{name, shape}], parameters, multiply_adds}]}");
         return [f, json] {
           if (f->model.empty()) invalid("which net? Give -model, or the net prototxt");

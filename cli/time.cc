@@ -134,14 +134,16 @@ void printTimes(const net::Net& net, const Times& times, int threads) {
   std::printf(
       "\nfeed %.1f %%, compute %.1f %%; `crema train` shows in its progress how much workers exchange and wait.\n",
       feed, 100 - feed);
-  std::printf(
-      "\npeak of %d thread%s: %.0f GFLOP/s in the first cache, %.1f GB/s of memory. Of peak: the least time that a "
-      "pass could take at these, as its arithmetic or its bytes bound it, to the time it took; above 100 %% where "
-      "blobs are in a cache still, and where filters of 3 x 3 and 5 x 5 are computed with fewer products.\n",
-      threads, threads == 1 ? "" : "s", times.peaks.flops / 1e9, times.peaks.bytes / 1e9);
+  const bool known = !std::isnan(times.peaks.flops);
+  if (known)
+    std::printf(
+        "\npeak of %d thread%s: %.0f GFLOP/s in the first cache, %.1f GB/s of memory. Of peak: the least time that a "
+        "pass could take at these, as its arithmetic or its bytes bound it, to the time it took; above 100 %% where "
+        "blobs are in a cache still, and where filters of 3 x 3 and 5 x 5 are computed with fewer products.\n",
+        threads, threads == 1 ? "" : "s", times.peaks.flops / 1e9, times.peaks.bytes / 1e9);
   if (times.memory)
-    std::printf("memory of this process at its peak: %.0f MiB, weights that were read included.\n",
-                static_cast<double>(times.memory) / (1 << 20));
+    std::printf("memory of this process at its peak: %.0f MiB, weights that were read included%s.\n",
+                static_cast<double>(times.memory) / (1 << 20), known ? "; measuring these peaks took 192 more" : "");
 }
 
 void addPass(Json& json, const std::string& direction, const Pass& p, const Peaks& peaks) {
@@ -275,7 +277,7 @@ void addTime(CLI::App& program, Run& chosen) {
             "--json", f->json,
             "instead of the table, on stdout {net, iterations, threads, forward_ms, backward_ms, "
             "forward_backward_ms, total_ms, feed_share and compute_share (of 1), memory_bytes (the process's "
-            "at its peak), peak_flops, peak_bytes "
+            "at its peak, before this machine's are measured with 192 MiB more), peak_flops, peak_bytes "
             "(a second), layers: [{name, type, and of "
             "forward and backward: _ms, _flops, _bytes, _percent_of_peak; computed_by, forward_computed_by, "
             "backward_computed_by}], outputs of the last pass: [{name, root_mean_square, shape, first (16 numbers)}]}; "

@@ -45,13 +45,17 @@ def instruction_sets(folder):
 
 
 def one_outcome(folder, ranks, ways):
-    """Trains with each of (workers, threads, isa or ""); returns the one outcome, and fails where two differ."""
+    """Trains with each of (workers, threads, isa or ""); returns the one outcome, and fails where two differ, also in
+    what they display: rank 0's outputs.
+    """
     found = {}
     for workers, threads, isa in ways:
         found[workers, threads, isa] = train(
             folder, "-ranks", ranks, "-workers", workers, "-threads", threads, *(["-isa", isa] if isa else [])
         )
     assert len(set(found.values())) == 1, found
+    shown = {way: tuple(re.findall(r"Train net output #\d+: (.*)", one.log)) for way, one in found.items()}
+    assert len(set(shown.values())) == 1, shown
     return next(iter(found.values()))
 
 

@@ -128,7 +128,7 @@ class Run {
   // Before this worker says that it has finished: as long as it has not, others can do the same in its place.
   void handOver(const std::string& model) {
     if (!job_.model_home().empty()) return session_.sendModel(model);
-    if (!job_.publishes()) return;
+    if (!job_.publishes()) return LOG_INFO("Final model: {}", model);
     wire::Event event;
     event.mutable_model()->set_path(model);
     publications_.taken(event);

@@ -65,6 +65,8 @@ TEST(Error, IsMadeOfAnyException) {
   EXPECT_EQ(made(std::bad_alloc()).kind(), ErrorKind::kIo);
   EXPECT_NE(made(std::bad_alloc()).message().find("out of memory; use a smaller batch_size"), std::string::npos);
   EXPECT_EQ(made(std::system_error(EAGAIN, std::generic_category())).kind(), ErrorKind::kIo);
+  EXPECT_TRUE(
+      made(std::system_error(EAGAIN, std::generic_category())).message().starts_with("cannot start a thread: "));
   EXPECT_EQ(made(std::out_of_range("index 7")).kind(), ErrorKind::kInternal);
   EXPECT_STREQ(made(std::out_of_range("index 7")).what(), "index 7");
   EXPECT_EQ(made(7).kind(), ErrorKind::kInternal);

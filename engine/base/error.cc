@@ -2,8 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <new>
 #include <system_error>
+
+#include "base/child.h"
 
 namespace crema {
 
@@ -78,6 +81,8 @@ Error asError(const std::exception_ptr& thrown) {
   } catch (const std::bad_alloc&) {
     return {ErrorKind::kIo, "out of memory; " + memoryRemedy()};
   } catch (const std::system_error& e) {
+    if (e.code() == std::errc::resource_unavailable_try_again)  // what std::thread throws
+      return {ErrorKind::kIo, fmt::format("cannot start a thread: {}; {}", e.code().message(), startRemedy(EAGAIN))};
     return {ErrorKind::kIo, e.what()};
   } catch (const std::exception& e) {
     return {ErrorKind::kInternal, e.what()};

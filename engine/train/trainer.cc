@@ -72,13 +72,14 @@ void Trainer::step() {
   const Step::Sum sum = this->sum([this](int rank, const Step::Done& done) {
     const double from = monotonicSeconds(), loss = solver_.computeGradient(rank, done, [this] { beat(); });
     spent_.passSeconds += monotonicSeconds() - from, ++spent_.passes;
+    if (rank == options_.myRanks.lo && logs() && displays()) shown_ = solver::outputValues(solver_.net());
     return loss;
   });
   agreed_ = sum.requests;
   requested_ = Request::kNone;
   shareCarried();  // may throw, and then the step is done anew: nothing of it counts before
   const double loss = solver_.smoothLoss(sum.loss);
-  if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) logDisplay(loss);
+  if (displays()) logDisplay(loss);
   if (hooks_.gradientsReady) hooks_.gradientsReady();
   solver_.applyUpdate(sum.gradient, options_.ranks);
   if (wantsCounted(agreed_)) ++granted_, agreed_ = withoutCounted(agreed_) | Request::kSnapshot;
@@ -218,7 +219,7 @@ void Trainer::logDisplay(double loss) {
            elapsed > 0 ? static_cast<double>(done) / elapsed : 0.0, elapsed, solver_.param().display(), loss);
   lastDisplay_ = now;
   lastDisplayIteration_ = solver_.iteration();
-  solver::logOutputs(solver_.net(), solver::outputValues(solver_.net()), "Train net output");
+  solver::logOutputs(solver_.net(), shown_, "Train net output");
 }
 
 void Trainer::report(double loss) {
@@ -284,7 +285,7 @@ void Trainer::lastTests() {
   const Blob before = solver_.net().statistics().save();
   const std::vector<double> position = solver_.position();
   try {
-    if (solver_.param().display() && solver_.iteration() % solver_.param().display() == 0) displayAtEnd();
+    if (displays()) displayAtEnd();
     if (solver_.testDue()) testAll();
   } catch (...) {
     solver_.net().statistics().restore(before);

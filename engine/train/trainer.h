@@ -107,6 +107,7 @@ class Trainer {
   void testNet(int net);
   std::vector<float> testValues(int net, int batches, int width);
   void logTest(int net, std::vector<double> mean);
+  bool displays() const { return solver_.param().display() && solver_.iteration() % solver_.param().display() == 0; }
   void logDisplay(double loss);
   void report(double loss);
   Waits waits() const {
@@ -139,6 +140,8 @@ class Trainer {
   Waits exchangedBefore_;  // by earlier steps' objects
   Spent spent_;
   int64_t lastDisplayIteration_ = 0;
+  std::vector<double>
+      shown_;  // outputs of the first of my ranks, where they are displayed: rank 0's, whoever else is here
   Pace pace_;
 };
 

@@ -104,7 +104,7 @@ def test_sums_of_large_gradients_in_parts_give_one_hash(records, tmp_path):
         inner("ip4", "ip3", 10),
         layer("SoftmaxWithLoss", "loss", "ip4' bottom: 'label", "loss"),
     )
-    solver(tmp_path, net, max_iter=6, extra="clip_gradients: 5")
+    solver(tmp_path, net, max_iter=6, extra="clip_gradients: 5; display: 2")
     one_outcome(tmp_path, 4, ((1, 1, ""), (2, 2, ""), (4, 1, ""), (3, 1, "")))
 
 

@@ -81,7 +81,7 @@ def test_unknown_flags_are_refused(net):
 def test_numbers_that_do_not_fit_are_refused(net):
     for value in ("3000000000", "ten"):
         r = crema("time", "-model", net, "-iterations", value)
-        assert r.code == 2 and f"-iterations = {value} is not a number, or too large" in r.err, r.err
+        assert r.code == 2 and f"-iterations = {value} is not a number, or is too large" in r.err, r.err
 
 
 def test_what_cannot_be_printed_is_an_error(net):

@@ -3,10 +3,11 @@
 import json
 import math
 import re
+import subprocess
 
 import pytest
 
-from conftest import ROOT, crema
+from conftest import CREMA, ROOT, crema
 
 NET = """
 name: "counted"
@@ -79,7 +80,19 @@ def test_the_table_has_a_line_for_each_layer_and_one_for_all(net):
     assert sum(float(c[-2]) for c in cells.values()) == pytest.approx(100, abs=1)
     assert lines[-4].startswith("feed 0.0 %, compute 100.0 %; ") and lines[-3] == "", done.out
     assert re.match(r"peak of \d+ threads?: \d+ GFLOP/s", lines[-2])
-    assert re.fullmatch(r"memory of this process at its peak: \d+ MiB, weights that were read included\.", lines[-1])
+    memory = r"memory of this process at its peak: \d+ MiB, weights that were read included; measuring these peaks took 192 more\."
+    assert re.fullmatch(memory, lines[-1])
+
+
+def test_without_memory_to_measure_the_machine_times_are_said(net):
+    """The arrays for it are 192 MiB; the warning says how to have them."""
+    limited = ["bash", "-c", 'ulimit -v 180000; exec "$@"', "bash", CREMA, "time", "-model", net, "-iterations", "1"]
+    done = subprocess.run([*limited, "-threads", "1"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "peaks are not measured: that takes 192 MiB more memory; raise the memory limit of 175 MiB" in done.stderr
+    assert "all layers" in done.stdout and "peak of" not in done.stdout and "took 192" not in done.stdout
+    done = subprocess.run([*limited, "-threads", "1", "-json"], capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["peak_bytes"] is None, done.stderr
 
 
 def test_two_threads_are_measured_with_two(net):
