@@ -1,7 +1,6 @@
 // crema summary: a net as a table. Multiply-adds are those with weights (convolutions, inner products, recurrent
 // layers) of one forward pass of a whole batch. Memory: float32 values of blobs. Training by one rank: values and gradients as its plan
 // places them, and weights with gradient and history; not what convolutions pack (up to 0.4 times as much), nor what is read ahead.
-#include <algorithm>
 #include <cstdio>
 #include <set>
 

@@ -99,23 +99,26 @@ def first_loss(log):
     return sum(float(value) * float(weight or 1) for _, value, weight in FIRST_LOSS.findall(log))
 
 
-def caffe_steps(program, case, arguments, environment):
+def caffe_log(program, case, solver, arguments, environment):
+    """What a Caffe says while it trains from the weights, and its memory."""
+    command = [program, "train", "-solver", solver, "-weights", case.folder / "weights.caffemodel", *arguments]
+    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment}, folder=case.folder)
+    return log, peak
+
+
+def caffe_steps(program, case, *options):
     """Rounds of about a second between displays; the first is not counted."""
     display = case.steps(1.0)
-    solver = nets.write_solver(case.folder, display, 6 * display + 1)
-    weights = case.folder / "weights.caffemodel"
-    command = [program, "train", "-solver", solver, "-weights", weights, *arguments]
-    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment}, folder=case.folder)
+    log, peak = caffe_log(program, case, nets.write_solver(case.folder, display, 6 * display + 1), *options)
     rates = [float(rate) for rate in RATE.findall(log)][1:]
     if len(rates) < 2:
         raise Failed(f"no rates in the log of {program}:\n{log[-1500:]}")
     return Figures(1e3 / statistics.median(rates[-5:]), peak, loss=first_loss(log))
 
 
-def caffe_losses(program, case, arguments, environment):
+def caffe_losses(program, case, *options):
     solver = nets.write_solver(case.folder, 1, nets.LEARNT_STEPS, "learn", nets.LEARNING_RATE)
-    command = [program, "train", "-solver", solver, "-weights", case.folder / "weights.caffemodel", *arguments]
-    _, log, peak = run(command, {"GLOG_logtostderr": "1", **environment}, folder=case.folder)
+    log, peak = caffe_log(program, case, solver, *options)
     return Figures(0, peak, losses=[float(loss) for loss in LOSS.findall(log)][: nets.LEARNT_STEPS])
 
 

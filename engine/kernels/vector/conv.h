@@ -6,8 +6,8 @@ inline void convTurned(Context& context, const ConvShape& s, const Planes& plane
                        const std::vector<PanelPlan>& plan, const float* x, const float* w, const float* bias, float* y,
                        const Epilogue<float>& then) {
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, outputs = s.oh() * s.ow();
-  const float* A = packedWeights(context, {Packing::kForwardTurned, w, s}, static_cast<size_t>(s.oc) * icg,
-                                 [&](float* to) { packTurned(context, s, w, to); });
+  const float* A = context.scratch().packedWeights({Packing::kForwardTurned, w, s}, static_cast<size_t>(s.oc) * icg,
+                                                   [&](float* to) { packTurned(context, s, w, to); });
   const size_t image = planes.channel * s.ic;
   float* copy = planes.plain ? nullptr : context.scratch().shared[kSharedPlanes].get(image * static_cast<size_t>(s.n));
   if (copy) buildTogether(context, s, planes, s.n, x, copy);
@@ -67,8 +67,8 @@ inline void convForward(Context& context, const ConvShape& s, const float* x, co
   };
   if (K > 0 && K == icg && !trim && turns(s.n * oh * ow, ocg))
     return convTurned(context, s, planes, off, planFor(s.n), x, w, bias, y, then);
-  const float* A = packedWeights(context, {Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
-                                 [&](float* to) { packForwardWeights(context, s, w, to); });
+  const float* A = context.scratch().packedWeights({Packing::kForward, w, s}, static_cast<size_t>(s.oc) * K,
+                                                   [&](float* to) { packForwardWeights(context, s, w, to); });
   const Step<float>* adds = nullptr;
   for (const Step<float>& step : then)
     if (step.kind == Step<float>::kAdd) adds = &step;
@@ -172,8 +172,8 @@ inline void convBackwardData(Context& context, const ConvShape& s, const float* 
   if (filtered == 5) return winogradBackwardData<FiveTaps>(context, s, dy, w, dx);
   const BackPlan p = planBack(s);
   auto& scratch = context.scratch();
-  const float* A = packedWeights(context, {Packing::kToData, w, s}, p.weights + 1,
-                                 [&](float* to) { packBackWeights(context, s, p, w, to); });
+  const float* A = context.scratch().packedWeights({Packing::kToData, w, s}, p.weights + 1,
+                                                   [&](float* to) { packBackWeights(context, s, p, w, to); });
   const int perImage = s.h * s.w / (s.strideH * s.strideW), columns = s.w / s.strideW;
   const bool trim = s.kh > 1 && s.h / s.strideH <= 14;
   const int unit = trim ? imagesPerTrimmedUnit(std::max(1, perImage), columns, s.n)

@@ -20,7 +20,7 @@ template <class F, class Turn>
 float* packedProducts(Context& context, const Packing& packing, int groups, int M, int C, int most, const Turn& turn) {
   constexpr size_t kProducts = F::kProducts * F::kProducts, kTaps = F::kTaps * F::kTaps;
   const RowBlocks blocks(M, most);
-  return packedWeights(context, packing, static_cast<size_t>(groups) * M * C * kProducts, [&](float* A) {
+  return context.scratch().packedWeights(packing, static_cast<size_t>(groups) * M * C * kProducts, [&](float* A) {
     context.pool().run(groups * blocks.count, [&](int t, int lane) {
       const int g = t / blocks.count, rows = blocks.size(t % blocks.count), m0 = blocks.start(t % blocks.count);
       const size_t count = static_cast<size_t>(C) * rows;

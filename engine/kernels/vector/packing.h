@@ -41,11 +41,6 @@ void eachRowBlock(Context& context, bool small, int groups, int M, const Body& b
   });
 }
 
-template <class Pack>
-float* packedWeights(Context& context, const Packing& packing, size_t count, const Pack& pack) {
-  return context.scratch().packedWeights(packing, count, pack);
-}
-
 // packRows of the weights of a convolution; k goes over kernel rows, input channels, kernel columns.
 inline void packForwardWeights(Context& context, const ConvShape& s, const float* w, float* A) {
   const int icg = s.ic / s.groups, ocg = s.oc / s.groups, taps = s.kh * s.kw, K = icg * taps;

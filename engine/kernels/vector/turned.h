@@ -28,7 +28,7 @@ inline void turnedProduct(int rows, int K, const float* A, const float* B, const
 }
 
 // Inputs of all panels, by all threads: [panel][k][kPanel].
-inline const float* packTogether(Context& context, const PositionsCall& c) {
+inline const float* packAllPanels(Context& context, const PositionsCall& c) {
   const int panels = static_cast<int>(c.plan.size()), pieces = (c.K + kDepth - 1) / kDepth;
   const size_t panelSize = static_cast<size_t>(c.K) * kPanel;
   float* packed = context.scratch().shared[kSharedInput].get(panelSize * static_cast<size_t>(panels));
@@ -46,7 +46,7 @@ inline void turnedPositions(Context& context, const PositionsCall& c) {
   const int panels = static_cast<int>(c.plan.size()), outputs = c.M / kPanel;
   const size_t panelSize = static_cast<size_t>(c.K) * kPanel;
   const bool each = context.pool().size() <= kFewThreads;  // packs its own
-  const float* shared = each ? nullptr : packTogether(context, c);
+  const float* shared = each ? nullptr : packAllPanels(context, c);
   OwnInputs own(context, panelSize, panels, true);
   // Panel after panel of the same outputs: a thread has tasks side by side, so that weights mostly meet all positions in one.
   context.pool().run(outputs * panels, [&](int t, int lane) {
